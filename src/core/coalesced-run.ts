@@ -22,7 +22,7 @@ export class CoalescedRun {
 
   /** Resolves when it is idle again; undefined while it is idle. */
   get running(): Promise<void> | undefined {
-    return this.#running;
+    return this.#isRunning ? this.#untilIdle() : undefined;
   }
 
   /** Starts the job; if it is idle, inside this call. */
@@ -36,7 +36,11 @@ export class CoalescedRun {
   async #run(): Promise<void> {
     while (this.#takeTrigger()) await this.#job();
     this.#isRunning = false;
-    this.#running = undefined;
+  }
+
+  async #untilIdle(): Promise<void> {
+    await Promise.resolve(); // a job that starts inside `trigger` may read `running` before its run has a promise
+    await this.#running;
   }
 
   #takeTrigger(): boolean {

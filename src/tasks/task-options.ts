@@ -507,7 +507,7 @@ export function failedWith(message: TaskMessage, error: string, retries: number,
   return { ...message, retried: message.retried + retries, lastError: error, lastFailedAtMs: nowMs };
 }
 
-/** For messages about a task that was removed. */
+/** Advice in errors about a task that no longer exists. */
 export const RETENTION_ADVICE = 'A task with retentionMs is kept after it is done';
 
 export function isRetained({ retentionMs }: Pick<StoredTask, 'retentionMs'>): boolean {

@@ -149,14 +149,14 @@ export function sharedTimer(): SharedTimer {
     const host = isFake ? current : original.setTimeout;
     latest = byHost.get(host) ?? new SharedTimer(isFake);
     latestFunction = current;
-    if (isOfRequest && !isFake) forgetAfterTurn();
+    if (isOfRequest && !isFake) forgetLatestSoon();
     else byHost.set(host, latest);
   }
   return latest;
 }
 
-/** Another turn may belong to another request. */
-function forgetAfterTurn(): void {
+/** Before the next promise job, which may belong to another request. */
+function forgetLatestSoon(): void {
   const { queueMicrotask } = original;
   queueMicrotask(() => {
     latest = undefined;

@@ -58,6 +58,22 @@ test('a job that triggers its own run is run once more, and never inside itself'
   expect(depths).toEqual([1, 1, 1]);
 });
 
+test('the end of a run can be awaited from the start of its job', async () => {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((end) => (resolve = end));
+  let isIdle = false;
+  const run = new CoalescedRun(() => {
+    void run.running?.then(() => (isIdle = true));
+    return promise;
+  });
+  run.trigger();
+  await settled();
+  expect([run.running === undefined, isIdle]).toEqual([false, false]);
+  resolve();
+  await settled();
+  expect([run.running === undefined, isIdle]).toEqual([true, true]);
+});
+
 test('serial actions run one after another, in the order they were added', async () => {
   const serial = new Serial();
   const events: string[] = [];

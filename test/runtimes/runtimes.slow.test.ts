@@ -20,7 +20,10 @@ describe.each(RUNTIMES)('in $name', (runtime) => {
   );
 });
 
-test('each of several requests of a Cloudflare Worker has its timeouts, also after another request has ended', async () => {
-  const paths = await sleepInRequests(workspace, [40, 120, 80]);
-  expect(paths).toEqual(['/40', '/120', '/80']);
-});
+test.each([false, true])(
+  'each of several requests of a Cloudflare Worker has its timeouts, also after another request has ended (nodejs_compat: %s)',
+  async (asyncContext) => {
+    const paths = await sleepInRequests(workspace, { asyncContext }, [40, 120, 80]);
+    expect(paths).toEqual(['/40', '/120', '/80']);
+  },
+);

@@ -100,9 +100,13 @@ function workerd(features: RuntimeFeatures): Runtime {
  *
  * @returns the paths that they answer with.
  */
-export function sleepInRequests(workspace: Workspace, delaysMs: readonly number[]): Promise<string[]> {
+export function sleepInRequests(
+  workspace: Workspace,
+  features: RuntimeFeatures,
+  delaysMs: readonly number[],
+): Promise<string[]> {
   const answer = `new Response(await sleepTwice(new URL(request.url).pathname))`;
-  return withWorker(workspace, { asyncContext: false }, answer, (url) =>
+  return withWorker(workspace, features, answer, (url) =>
     Promise.all(delaysMs.map(async (ms) => (await fetch(`${url}${ms}`)).text())),
   );
 }
@@ -112,7 +116,8 @@ import { setTimeout } from 'escapement/timers/promises';
 async function sleepTwice(path) {
   const delayMs = Number(path.slice(1));
   const timer = new SystemTimer();
-  await Promise.all([timer.sleep(delayMs), setTimeout(delayMs)]);
+  await Promise.all([timer.sleep(delayMs), setTimeout(delayMs), setTimeout(delayMs)]);
+  await setTimeout(1);
   timer.close();
   return path;
 }\n`;

@@ -63,8 +63,8 @@ export interface ServerOptions {
    */
   readonly retryDelayMs?: RetryDelay | undefined;
   /**
-   * Whether an error counts as a failure, and as one of the task's retries. A task whose error does not count is always retried.
-   * Called before retries are counted.
+   * Whether an error counts as a failure, and as one of the task's retries; only `false` means that it does not. A task whose error
+   * does not count is always retried. Called before retries are counted.
    *
    * @default every error counts
    */

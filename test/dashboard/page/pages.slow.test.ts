@@ -189,6 +189,7 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
     await tab.page.reload();
     await reach(main.getByRole('link', { name: 'mail', exact: true }));
     await keyboard.press('Enter');
+    await main.getByRole('heading', { level: 1, name: 'mail' }).waitFor();
     await reach(main.getByRole('link', { name: /^Archived/ }));
     await keyboard.press('Enter');
     await reach(main.getByRole('checkbox', { name: /^Select task/ }).first());

@@ -280,7 +280,7 @@ describe('start and shutdown', () => {
     }
   });
 
-  it.for(['registered', 'unregistered'])(
+  it.for(['registered', 'unregistered', 'unregistered by preEnqueue'])(
     'a shutdown waits for the pending call of an entry that is %s',
     async (what, { world }) => {
       let arrive = (): void => undefined;
@@ -290,6 +290,9 @@ describe('start and shutdown', () => {
       };
       const { scheduler, lines, entryId } = await world.startHourly({
         broker: withMethods(world.broker, { enqueueTick }),
+        preEnqueue: (_, __, tick) => {
+          if (what === 'unregistered by preEnqueue') scheduler.unregister(tick.entryId);
+        },
       });
       await world.clock.advanceAsync(HOUR_MS);
       if (what === 'unregistered') scheduler.unregister(entryId);

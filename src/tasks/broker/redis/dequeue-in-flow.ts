@@ -15,7 +15,7 @@ import { NEXT_EPOCH, Script, type ScriptReply } from './script.ts';
  * Returns milliseconds after which a token comes, -1 for never, or -2 if the queue is not flow controlled; 1 if tasks may run now; and
  * what DEQUEUE returns.
  */
-const DEQUEUE_IN_FLOW = new Script(`${NEXT_EPOCH}
+export const DEQUEUE_IN_FLOW = new Script(`${NEXT_EPOCH}
 local limit, score, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', PAUSED) == 1 then return { -1, 0, {} } end
 needFlow()

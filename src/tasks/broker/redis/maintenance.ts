@@ -212,7 +212,7 @@ export const MAINTENANCE = {
 async function forwardQueue(redis: RedisAccess, queue: string): Promise<number> {
   let count = 0;
   for (let read = MOST_CHANGED; read === MOST_CHANGED;) {
-    const nowMs = redis.wallNowMs; // before `readFlow`: a first task with a key that is enqueued later is not due by then
+    const nowMs = redis.wallNowMs; // before `readFlow`: if clocks agree, a first task with a key that is enqueued later is not due by then
     if (!redis.wasInFlow(queue)) await redis.readFlow(queue);
     const args = [secondsDown(nowMs), nanosOf(nowMs), secondsUp(nowMs), MOST_CHANGED];
     const reply = itemsOf(await redis.runIn(queue, FORWARD, args));
