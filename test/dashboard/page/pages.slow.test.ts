@@ -185,19 +185,21 @@ describe.skipIf(CHROMIUM === undefined)('pages of the dashboard', () => {
       }
       throw new Error(`Tab does not lead to ${String(element)}`);
     };
+    await world.client.enqueue(new Task('email:reminder'), { queue: 'mail', processInMs: 3_600_000 });
     await tab.view('/');
     await tab.page.reload();
     await reach(main.getByRole('link', { name: 'mail', exact: true }));
     await keyboard.press('Enter');
-    await main.getByRole('heading', { level: 1, name: 'mail' }).waitFor();
-    await reach(main.getByRole('link', { name: /^Archived/ }));
+    await tab.page.locator('h1', { hasText: 'mail' }).waitFor();
+    await reach(main.getByRole('link', { name: /^Scheduled/ }));
     await keyboard.press('Enter');
+    await tab.page.waitForURL(/state=scheduled/);
     await reach(main.getByRole('checkbox', { name: /^Select task/ }).first());
     await keyboard.press('Space');
     await tab.sees('1 task selected');
     await reach(main.locator('tbody').getByRole('link').first());
     await keyboard.press('Enter');
-    await tab.page.waitForURL(/queues\/mail\/tasks\//);
+    await tab.page.locator('h1', { hasText: 'Scheduled' }).waitFor();
     await reach(main.getByRole('button', { name: 'Delete' }));
     await keyboard.press('Enter');
     await reach(tab.page.getByRole('dialog').getByRole('button', { name: 'Keep as it is' }));
