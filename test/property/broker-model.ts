@@ -72,8 +72,9 @@ export class BrokerModel extends BrokerModelRows {
   #replace(lock: ModelLock, { message, processAtMs, uniqueTtlMs, onDuplicate, isNext }: NewTask): TaskRecord {
     const row = lock.task;
     const { id, retried, lastError, lastFailedAtMs, group, key } = row.message;
+    const first = this.rowsIn(message.queue, 'pending').find((one) => one.message.key === key);
     row.message = { ...message, id, retried, lastError, lastFailedAtMs };
-    const isSame = group === message.group && key === message.key && isNext !== true;
+    const isSame = group === message.group && key === message.key && (isNext !== true || row === first);
     const isInPlace = ['pending', 'aggregating'].includes(row.state) && isSame;
     if (processAtMs > this.nowMs) this.enter(row, 'scheduled', processAtMs);
     else if (!isInPlace) this.makeReady(row, isNext);

@@ -255,6 +255,17 @@ export function describeKeys(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['a1', 'a2']);
     });
 
+    for (const [name, id] of [
+      ['a key keeps its turn', 'a1'],
+      ['tasks without key keep their turn', '1'],
+    ] as const)
+      it(`${name} when a duplicate with isNext replaces the only task`, async (broker) => {
+        await broker.enqueue(keyed(id, unique));
+        await put(broker, 'b1');
+        await broker.enqueue({ ...keyed(`${id}9`, unique), onDuplicate: 'replace', isNext: true });
+        expect(await takeAll(broker)).toEqual([id, 'b1']);
+      });
+
     it('a duplicate with isNext that replaces a pending task is the next task of its key', async (broker) => {
       await put(broker, 'a1', 'a2');
       await broker.enqueue(keyed('a3', unique));

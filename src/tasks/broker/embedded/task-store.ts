@@ -164,7 +164,8 @@ export class TaskStore {
     const isLater = task.processAtMs > wallNowMs;
     const isSame = group === message.group && key === message.key;
     const isNext = task.isNext === true;
-    const stays = !isLater && !isNext && isSame && (state === 'pending' || state === 'aggregating');
+    const isFirst = state === 'pending' && listOf(row).head === row; // then its key keeps its turn
+    const stays = !isLater && isSame && (isNext ? isFirst : state === 'pending' || state === 'aggregating');
     if (!stays) this.#leave(row);
     row.message = message;
     if (isLater) this.#wait(row, queue, 'scheduled', task.processAtMs, wallNowMs);

@@ -100,8 +100,8 @@ end
 `;
 
 /**
- * Makes a task that waits another one, if it still is what was read, and if its tick was not added. It stays where it is unless its state or
- * group is another one. The tick counts as added even if the state refuses it.
+ * Makes a task that waits another one, if it still is what was read, and if its tick was not added. It stays where it is unless its state,
+ * group or key is another one, or it is to be the next one and is not. The tick counts as added even if the state refuses it.
  *
  * KEYS       those of ADD_TASK
  * ARGV[1]    now, in milliseconds
@@ -142,9 +142,14 @@ local wrong = damage(score, group)
 if wrong then return wrong end
 markTick()
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
+local function isFirst()
+  if key == '' then return redis.call('LINDEX', PENDING, -1) == id end
+  return redis.call('HGET', FIRSTS, key) == id
+end
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
 if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
-if to == from and group == fromGroup and key == (task[4] or '') and to ~= 'scheduled' and not isNext then
+if to == from and group == fromGroup and key == (task[4] or '') and to ~= 'scheduled'
+  and (not isNext or to == 'pending' and isFirst()) then
   redis.call('HSET', TASK .. id, 'msg', msg)
   return outcome
 end
