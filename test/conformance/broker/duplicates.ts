@@ -175,8 +175,8 @@ export function describeDuplicates(make: BrokerFactory): void {
     await broker.retry(failing, failure('first'), broker.clock.wallNow() + LONG_MS);
     const [failed] = await broker.tasks(QUEUE, 'retry', { page: 1, size: 1 });
     const { lastFailedAtMs } = failed?.message ?? {};
-    const { result = [], progress } = await broker.enqueue(duplicate('replace', { maxRetry: 1 }));
-    expect([...result, progress]).toEqual([...OLD, '{"percent":50}']);
+    const { result, progress } = await broker.enqueue(duplicate('replace', { maxRetry: 1 }));
+    expect({ result, progress }).toStrictEqual({ result: OLD, progress: '{"percent":50}' });
     const leased = await take(broker);
     expect(leased.message).toMatchObject({ retried: 1, lastError: 'first', lastFailedAtMs, payload: NEW });
     await broker.archive(leased, failure());

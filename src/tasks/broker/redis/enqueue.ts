@@ -6,7 +6,7 @@ import type { NewTask, TaskRecord } from '../broker.ts';
 import { ADD_PLAIN_TASK, ADD_TASK } from './add-task.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
-import { itemsOf, messageFor, msOfSeconds, numberOf, secondsUp, textOf } from './replies.ts';
+import { bytesOf, itemsOf, messageFor, msOfSeconds, numberOf, secondsUp, textOf } from './replies.ts';
 import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
 
 /**
@@ -288,7 +288,7 @@ async function replaceOrAdd(
     ] as ScriptArgument[]);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(added.task.message, id);
-    const written = { result: result ?? undefined, progress: progress?.toString() };
+    const written = { result: bytesOf(result), progress: progress?.toString() };
     return [{ ...replaced, written }, reply];
   }
 }
